@@ -240,7 +240,7 @@ class Allowed(unittest.TestCase):
             self.assertTrue(fnmatch.filter(steps, step), step)
             self.assertNotEqual("", pattern.strip("*: "), pattern)
 
-    def run_main(self, *words, table=None):
+    def run_main(self, *words, table=None, left_out=""):
         """(exit code, printed) of a check of one step that passes two, and skips an allowed and another test."""
         script = "echo 'skipped: a: allowed'; echo 'skipped: b: not'; echo '2 passed, 0 failed, 2 skipped'"
         rows = [("some", "a: *", "it is known")]
@@ -250,6 +250,8 @@ class Allowed(unittest.TestCase):
               mock.patch.object(check, "read_allowed", lambda: rows),
               mock.patch.object(check, "LEFT_OUT", pathlib.Path(folder, "left_out")),  # this system's archives have all
               contextlib.redirect_stdout(io.StringIO()) as out):
+            if left_out:
+                check.LEFT_OUT.write_text(left_out)
             return check.main(list(words)), out.getvalue()
 
     def test_what_is_not_on_the_list_fails(self):
@@ -257,6 +259,15 @@ class Allowed(unittest.TestCase):
         self.assertEqual((1, "2 passed, 1 failed, 1 skipped"), (code, printed.splitlines()[-1]))
         self.assertIn(" skipped: some: a: allowed\n", printed)
         self.assertIn(" not allowed, skipped: b: not\n", printed)
+
+    def test_a_package_that_the_archives_lack_allows_what_needs_it_alone(self):
+        script = ("echo 'skipped: planner: by CBC: built without CBC'; echo 'skipped: b: chromium is not installed'; "
+                  "echo '0 passed, 0 failed, 2 skipped'")
+        table = [("some", [["sh", "-c", script]], 20)]
+        for packages, failed in (("", 2), ("coinor-libcbc-dev\n", 1), ("coinor-libcbc-dev\nchromium\n", 0)):
+            code, printed = self.run_main(table=table, left_out=packages)
+            self.assertEqual((bool(failed), f"0 passed, {failed} failed, {2 - failed} skipped"),
+                             (bool(code), printed.splitlines()[-1]))
 
     def test_without_installing_all_is_allowed_and_shown(self):
         code, printed = self.run_main("--no-install")
