@@ -1,6 +1,8 @@
 """The refusals cannot forget a call: what the library could reach the kernel by is listed, turned, or an error."""
 
+import collections
 import errno
+import importlib.util
 import os
 import pathlib
 import platform
@@ -14,6 +16,10 @@ sys.path.insert(0, str(ROOT / "tests/refusal"))
 import calls
 import cases
 import places
+
+found = importlib.util.spec_from_file_location("refusal_run", ROOT / "tests/refusal/run.py")  # there are several called run
+run = importlib.util.module_from_spec(found)
+found.loader.exec_module(run)
 
 LIBRARY = """
 #include <sys/mman.h>
@@ -122,6 +128,26 @@ class Refusal(unittest.TestCase):
         rows = [*calls.REFUSED.values(), *(row for _, row in calls.BY_NUMBER.values())]
         for _, name in (pair for row in rows for pair in row):
             self.assertEqual(name == "short", cases.number_of(name) == 0)
+
+
+class Faults(unittest.TestCase):
+    def faults(self, **found):
+        """What a run that found this is told to have failed for."""
+        harness = object.__new__(run.Harness)
+        usual = {"cases": [1], "runs": 9, "reached": [1, 2], "places": [1, 2, 3], "idle": [], "remarks": {},
+                 "tried": collections.Counter(own=4), "fired": collections.Counter(own=1)}
+        vars(harness).update(usual | found)
+        return harness.faults()
+
+    def test_each(self):
+        self.assertEqual([], self.faults())
+        for found, said in (({"idle": [cases.ALWAYS[0]]}, "refuses nothing any more"), ({"reached": []}, "only 0 of 3"),
+                            ({"runs": 1}, "nothing was refused"), ({"fired": collections.Counter()}, "functions that are own"),
+                            ({"remarks": {"spins by poll (1f): poll in all": 1}}, "not known: spins by poll: poll in all")):
+            told = self.faults(**found)
+            self.assertEqual(1, len(told), told)
+            self.assertIn(said, told[0])
+        self.assertEqual([], self.faults(remarks={"spins by syscall (1f): syscall in os::Apart::run": 1}))
 
 
 if __name__ == "__main__":
