@@ -242,9 +242,9 @@ class Harness:
         # Half of them are, whatever is refused by chance: the programs alone reach nearly all of those.
         if 3 * len(self.reached) < len(self.places):
             found.append(f"only {len(self.reached)} of {len(self.places)} places reached")
-        # An offset is another one in each build.
+        # An offset is another one in each build. A sample comes upon a new one by chance: it is printed.
         found += [f"not known: {text}" for text in sorted({re.sub(r" \([0-9a-f]+\)", "", text) for text in self.remarks})
-                  if not any(re.fullmatch(known, text) for known in KNOWN_REMARKS)]
+                  if self.whole and not any(re.fullmatch(known, text) for known in KNOWN_REMARKS)]
         return found
 
     def summary(self, verbose):

@@ -134,7 +134,7 @@ class Faults(unittest.TestCase):
     def faults(self, **found):
         """What a run that found this is told to have failed for."""
         harness = object.__new__(run.Harness)
-        usual = {"cases": [1], "runs": 9, "reached": [1, 2], "places": [1, 2, 3], "idle": [], "remarks": {},
+        usual = {"cases": [1], "runs": 9, "reached": [1, 2], "places": [1, 2, 3], "idle": [], "remarks": {}, "whole": True,
                  "tried": collections.Counter(own=4), "fired": collections.Counter(own=1)}
         vars(harness).update(usual | found)
         return harness.faults()
@@ -148,6 +148,7 @@ class Faults(unittest.TestCase):
             self.assertEqual(1, len(told), told)
             self.assertIn(said, told[0])
         self.assertEqual([], self.faults(remarks={"spins by syscall (1f): syscall in os::Apart::run": 1}))
+        self.assertEqual([], self.faults(whole=False, remarks={"spins by poll (1f): poll in all": 1}))
 
 
 if __name__ == "__main__":
