@@ -17,8 +17,8 @@ namespace {
 // Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
 // a zeroed block (mi_rezalloc) clear what is behind the usable size. What has no memory gets none:
 // where less than half of a large block has any, that goes. `whole`: it is known that all has.
-// `anew`: the program may write less of it than the block before did. From kMappedAnew on the
-// memory goes then, however much there is.
+// `anew`: the program may write less of the block than was written of the one before it. The memory
+// of such a block of kMappedAnew bytes and more always goes.
 void clear(void* start, std::uint64_t bytes, bool whole, bool anew) {
   if (bytes < tuning::kMinLooked) {
     std::memset(start, 0, bytes);

@@ -28,13 +28,11 @@ struct Claimed {
 
 // The pool's answer to a call.
 struct Given {
-  void* start = nullptr;  // none: there is no block,
-  bool busy = false;      // since others are at the pool
-  bool zero = false;      // all of it is
-  // Bytes of it that had no memory, 0: it was at hand; and those of them that the pool has had
-  // before.
-  std::uint64_t lacks = 0;
-  std::uint64_t again = 0;
+  void* start = nullptr;    // none: there is no block,
+  bool busy = false;        // since others are at the pool
+  bool zero = false;        // all of it is
+  std::uint64_t lacks = 0;  // bytes of the block that had no memory; 0: the pool had all of it
+  std::uint64_t again = 0;  // bytes of these that the pool once had, and has given back
 };
 
 // What a slab is to be opened for.

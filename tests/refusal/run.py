@@ -32,9 +32,9 @@ FILES = {"open", "close", "write", "rename", "unlink", "lstat", "stat", "gethost
 # that is refused must not go round for ever.
 SPINS = 200_000
 NEVER_WAIT = {"sched_yield", "malloc"}
-# Remarks that are known and harmless, each a pattern of its whole text: any other fails the run.
+# Remarks that are known and harmless, each a pattern of its whole text. With --whole any other fails the run.
 KNOWN_REMARKS = (
-    # Who waits for a futex looks again where it may not sleep.
+    # A thread that waits for a futex, and whose sleep is refused, looks at the futex again and again.
     r"spins by syscall: syscall in .*",
     # A search for a plan whose part of the time is over at once goes round until all of the time is.
     r"spins by clock_gettime: clock_gettime in dsa::.*",

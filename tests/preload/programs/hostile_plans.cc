@@ -85,7 +85,7 @@ void iterate() {
 
 constexpr int kLoaded = 7;  // a child's exit code where it has taken a stored plan
 
-// True if the child was served from what lies in the folder, and not from what it has learned alone.
+// True if the child has loaded a plan from the folder; false if it has only learned its own.
 bool loads_in_child(const std::string& plans) {
   setenv("MEMOMALLOC_PLANS", plans.c_str(), 1);
   const int status = run_again("child", nullptr, nullptr);

@@ -19,8 +19,9 @@ std::uint64_t tall() {
                             static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   return std::min<std::uint64_t>(1500ULL << 20, all * 3 / 8 / MIB(1) * MIB(1));
 }
-// Calls of an iteration besides the tall one: a stored plan is found by eight calls from its begin or from a quarter of it
-// on, so that some of its keys have no tall one, wherever in the loop it begins.
+// Small calls of an iteration. The library finds a stored plan by eight calls in a row, which it
+// takes at the plan's start and after each quarter. With 16 small calls, some of these rows have no
+// tall call, wherever the plan starts.
 constexpr unsigned kMatching = 16;
 constexpr long kByChance = 4 << 10;  // KiB, by which two runs differ, and for the file itself
 
