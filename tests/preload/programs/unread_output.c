@@ -54,8 +54,11 @@ int main(int count, char** words) {
   if (count > 1)
     return child(words[1]);
   setenv("MEMOMALLOC_STATS_FILE", "/tmp/unread_output.%p.json", 1);
-  setenv("MEMOMALLOC_PLANS", "/tmp/unread_output.%p.plans", 1);
+  char plans[64];
+  snprintf(plans, sizeof plans, "/tmp/unread_output.%d.plans", (int)getpid());
+  setenv("MEMOMALLOC_PLANS", plans, 1);
   run("no files");
+  rmdir(plans);  // nothing can have been written there
   unsetenv("MEMOMALLOC_STATS_FILE");
   unsetenv("MEMOMALLOC_PLANS");
   setenv("MEMOMALLOC_VERBOSE", "3", 1);
