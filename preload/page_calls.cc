@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kGuardInstall = 102;               // MADV_GUARD_INSTALL, Linux 6.13
 constexpr long kProcessMadvise = 440;            // its system call, Linux 5.10
-constexpr unsigned long kRegister = 0xC020AA00;  // UFFDIO_REGISTER
+constexpr std::uint32_t kRegister = 0xC020AA00;  // UFFDIO_REGISTER
 constexpr int kUsual = PROT_READ | PROT_WRITE;   // what a block has
 
 void note(const void* start, std::size_t bytes) {
@@ -209,7 +209,8 @@ ssize_t vmsplice(int pipe, const iovec* parts, std::size_t count, unsigned flags
 
 int ioctl(int file, unsigned long request, void* argument) {
   const int answer = pass_on(&Next::ioctl, SYS_ioctl, file, request, argument);
-  if (request == kRegister && answer == 0) {
+  // The kernel reads 32 bits, and a caller that passes an int extends its sign.
+  if (static_cast<std::uint32_t>(request) == kRegister && answer == 0) {
     const auto* const range = static_cast<const std::uint64_t*>(argument);
     note(reinterpret_cast<const void*>(range[0]), range[1]);
   }

@@ -5,6 +5,7 @@
 #include "src/base/check.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
+#include "src/base/whole_pages.h"
 #include "src/engine/engine.h"
 
 namespace memo {
@@ -13,10 +14,23 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
   const std::uint64_t now = size(pointer);
   Space* space = lanes.space_of(pointer);
   if (space != nullptr && space->pages.altered(space->granule_of(pointer))) [[unlikely]] {
-    return false;  // what is cut off would be another's
+    // What is cut off would be another's. What the program has made of the pages stays with them.
+    if (bytes > now) {
+      return false;
+    }
+    if (const os::WholePages behind(static_cast<char*>(pointer) + bytes, now - bytes);
+        behind.any()) {
+      os::purge(behind.first, behind.bytes());
+    }
+    note_left_larger();
+    return true;
   }
   const bool pooled = space != nullptr && lanes.is_pool(*space);
   if (pooled && t_state.inside == 0) {
+    // A child's free pages are wiped at its own forks until it is noticed: none is taken before.
+    if (!forks.noticed()) {
+      return false;
+    }
     Pool& pool = lanes.shared().pool;
     const std::optional<std::uint64_t> lacking = pool.resize(pointer, bytes);
     if (lacking) {
@@ -39,6 +53,10 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
 
 bool Engine::carry(void* from, void* to, std::uint64_t bytes, bool zeros) {
   const Space* space = lanes.space_of(from);
+  if (space->pages.altered(space->granule_of(from))) {
+    std::memcpy(to, from, bytes);  // a page that is not there may be a file's, or filled on demand
+    return false;
+  }
   const Space* target = owns(to) ? lanes.space_of(to) : nullptr;  // else the underlying allocator's
   if (bytes >= tuning::kLargeBlock && bytes == size(from) && lanes.is_pool(*space) &&
       space == target) {

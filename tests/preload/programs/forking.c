@@ -147,6 +147,44 @@ static void worker_processes(void) {
   printf("worker processes ok\n");
 }
 
+// A child whose first large call makes a block greater in place: its own child has what it wrote there, and what others
+// write there later.
+static void grow_first_in_child(void) {
+  enum { kKept = 8, kGrown = MIB(12) };
+  char* kept[kKept];
+  for (unsigned i = 0; i < kKept; ++i) {
+    kept[i] = malloc(MIB(1));
+    fill(kept[i], MIB(1), i);
+  }
+  char* grows = malloc(MIB(1));
+  char* const freed = malloc(MIB(16));
+  char* const last = malloc(MIB(1));
+  fill(freed, MIB(16), 1);
+  free(freed);
+  const pid_t child = fork();
+  if (child == 0) {
+    grows = realloc(grows, kGrown);
+    for (int round = 0; round < 2; ++round) {
+      fill(grows, kGrown, 7u + (unsigned)round);
+      const pid_t grandchild = fork();
+      if (grandchild == 0)
+        _exit(filled(grows, kGrown, 7u + (unsigned)round) ? 0 : 1);
+      ends_well(grandchild);
+      free(grows);
+      grows = malloc(kGrown);
+    }
+    exit(0);
+  }
+  ends_well(child);
+  for (unsigned i = 0; i < kKept; ++i) {
+    CHECK(filled(kept[i], MIB(1), i));
+    free(kept[i]);
+  }
+  free(grows);
+  free(last);
+  printf("growing in a child ok\n");
+}
+
 // All of them are alive at once. `depth` generations are to come.
 static void generations(int depth, int all) {
   learn_steps();
@@ -167,6 +205,7 @@ int main(void) {
   fork_while_others_plan();
   slab_is_private_to_each();
   worker_processes();
+  grow_first_in_child();
   const int depth = has_room(6 * MIB(100)) ? 5 : 2;
   generations(depth, depth);
   return 0;
