@@ -161,8 +161,8 @@ void PlanStore::after_fork(bool in_use) {
   }
   for (StoredPlan& plan : plans_) {
     plan.users = in_use ? plan.users.load() : 0;
-    // The thread that was at work on it does not exist here, unless it is this one.
-    plan.at_work = in_use && plan.at_work;
+    // The thread that was at work on it does not exist here, unless this one is completing it.
+    plan.at_work = in_use && plan.at_work && plan.made && plan.made->symbolic != nullptr;
   }
 }
 

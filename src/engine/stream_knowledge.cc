@@ -103,6 +103,7 @@ std::size_t StreamKnowledge::mark() {
 
 void StreamKnowledge::forget() {
   follower_ = Follower();
+  log.forget_refusals();
   log.forget_marks();
   if (!shared_->keep_trace) {
     log.recorder.restart();

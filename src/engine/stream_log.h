@@ -19,6 +19,8 @@ class StreamLog {
   // For a log without memory: takes it; false where the system refuses it, which is then asked
   // seldom. `trace`: for a whole trace.
   bool take_memory(bool trace);
+  // The next try is not put off: for a thread that has been refused nothing.
+  void forget_refusals() { refusals_.restart(); }
   // There is memory. Any thread.
   [[nodiscard]] bool ready() const { return ready_.load(std::memory_order_acquire); }
   // The latest tokens of sizes and of call sites, once there is memory: what Repeat::start() takes,

@@ -39,7 +39,7 @@ void Slab::let_go(Nanos now) {
   MEMO_DCHECK(SlabWord::lane(word()) != SlabWord::kNoLane || height() == 0);
   want_deaths(false);
   use(now);
-  refused_ = false;
+  told_ = room_made_ = false;
   word_.store(word_.load(std::memory_order_relaxed) | SlabWord::kFree, std::memory_order_release);
 }
 
@@ -57,20 +57,18 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   if (height <= this->height()) {
     return Raised::kEnough;
   }
-  // Known plans are tried again, so being refused must cost little, and is said once. Under a limit
-  // the pool's unused memory may be all that is in the way: room is made once, too.
-  const bool first = !std::exchange(refused_, true);
+  // Known plans are tried again, so being refused must cost little, and is said once.
   const bool tallest = height > this->tallest();
   const std::uint64_t more = height - this->height();
-  if (!reserve(height, first)) {
-    if (books_->verbose >= 1 && first) {
+  if (!reserve(height)) {
+    if (!std::exchange(told_, true) && books_->verbose >= 1) {
       Line()
           << "no memory for a slab of " << height
           << " bytes; serving without one (MEMOMALLOC_SLAB_LIMIT and `ulimit -v` may be too low)";
     }
     return Raised::kRefused;
   }
-  refused_ = false;
+  told_ = room_made_ = false;
   forget_look();
   ends_to_look_ = pool_->looks() ? kEndsToLook : 0;
   attends_ = pool_->looks() ? Attends::kEmpties : Attends::kNothing;
@@ -86,12 +84,15 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   return tallest ? Raised::kTallest : Raised::kTaller;
 }
 
-bool Slab::reserve(std::uint64_t height, bool makes_room) {
+// Where the system refuses memory, the pool's unused memory may be all that is in the way: room is
+// made once.
+bool Slab::reserve(std::uint64_t height) {
   const std::uint64_t more = height - this->height();
   const std::uint64_t end = origin_ + height;
   if (books_->bytes.fetch_add(more, std::memory_order_relaxed) + more > books_->limit ||
-      !(space().commit(end) || (makes_room && pool_->trim(height + tuning::kMaxGivenBack) != 0 &&
-                                pool_->retreat() != 0 && space().commit(end)))) {
+      !(space().commit(end) ||
+        (!std::exchange(room_made_, true) && pool_->trim(height + tuning::kMaxGivenBack) != 0 &&
+         pool_->retreat() != 0 && space().commit(end)))) {
     books_->bytes.fetch_sub(more, std::memory_order_relaxed);
     return false;
   }

@@ -166,7 +166,7 @@ class Slab {
   [[nodiscard]] bool valid() const;
 
  private:
-  bool reserve(std::uint64_t height, bool makes_room);
+  bool reserve(std::uint64_t height);
   void give_back_between(std::uint64_t from, std::uint64_t to) const;
   // src/serve/slab_huge_pages.cc
   [[nodiscard]] std::uint64_t huge_end(std::uint64_t height) const;
@@ -206,7 +206,8 @@ class Slab {
   std::uint64_t process_had_ = 0;  // bytes of memory, the least since then
   Backoff renewals_;               // iterations that renew until one does not
   Ahead ahead_;
-  bool refused_ = false;  // there was no memory for the height asked for last
+  bool told_ = false;       // there was no memory for the height asked for last, and it was said
+  bool room_made_ = false;  // for that height, in vain
 };
 
 }  // namespace memo

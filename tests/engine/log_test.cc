@@ -1,10 +1,10 @@
 // What a lane's log holds.
+#include <sys/resource.h>
 #include <sys/wait.h>
+
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <string_view>
 
-#include "src/base/proc_file.h"
 #include "src/engine/stream_log.h"
 #include "tests/support/process.h"
 
@@ -28,24 +28,37 @@ bool fills(int calls) {
   return WEXITSTATUS(status) == 1;
 }
 
-// KiB that the process may write, used or not: what RLIMIT_DATA and strict overcommit count.
-std::uint64_t writable_kib() {
-  std::uint64_t kib = 0;
-  os::LineReader status("/proc/self/status");
-  for (std::string_view line; status.next(line);) {
-    kib = line.starts_with("VmData:") ? os::number_in(line) : kib;
-  }
-  return kib;
-}
-
 // A hundred threads that learn at once are not to take 50 MiB of what others may commit.
 TEST_CASE("stream log: commits what it needs", "[engine]") {
-  const int status = testing::status_of_child([] {
+  const int answer = testing::answer_of_child([] {
     StreamLog log;
-    const std::uint64_t before = writable_kib();
-    return before != 0 && log.take_memory(false) && writable_kib() <= before + 64 ? 0 : 1;
+    const std::uint64_t before = testing::writable_bytes();
+    const bool taken = log.take_memory(false);
+    return before != 0 && taken && testing::writable_bytes() <= before + (64 << 10) ? 0 : 1;
   });
-  CHECK(status == 0);
+  CHECK(answer == 0);
+}
+
+TEST_CASE("stream log: asks at once for a thread that has been refused nothing", "[engine]") {
+  const bool another = GENERATE(false, true);
+  const int answer = testing::answer_of_child([another] {
+    StreamLog log;
+    rlimit limit{};
+    getrlimit(RLIMIT_DATA, &limit);
+    const rlimit none = {os::page_size(), limit.rlim_max};  // none at all means no limit
+    setrlimit(RLIMIT_DATA, &none);
+    for (int i = 0; i < 4; ++i) {
+      if (log.take_memory(false)) {
+        return 3;
+      }
+    }
+    setrlimit(RLIMIT_DATA, &limit);
+    if (another) {
+      log.forget_refusals();
+    }
+    return log.take_memory(false) ? 1 : 2;
+  });
+  CHECK(answer == (another ? 1 : 2));
 }
 
 TEST_CASE("stream log: a trace holds most of a million calls, and not one and a half", "[engine]") {

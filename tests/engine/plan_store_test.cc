@@ -131,10 +131,11 @@ TEST_CASE_METHOD(Fixture, "plan store: a search that a fork has cut off begins a
                  "[engine]") {
   StoredPlan* plan = add({1, 2, 3});
   const bool ended = GENERATE(false, true);
+  const bool in_a_call = GENERATE(false, true);
   REQUIRE(store.take_unsearched() == plan);
   CHECK_FALSE(store.has_unsearched());
   plan->lowest = ended;
-  store.after_fork(false);
+  store.after_fork(in_a_call);
   CHECK(store.has_unsearched() == !ended);
 }
 

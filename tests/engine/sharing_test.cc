@@ -278,6 +278,7 @@ TEST_CASE("threads: a slab for blocks that another thread wrote in part is not m
       Lane& lane = own.engine.lanes.at(1);
       REQUIRE(lane.phase() == Phase::kServing);
       lane.give_back();
+      REQUIRE(lane.slab_height() == 0);
       void* block = own.engine.allocate({program[0].size, 64});
       CHECK(lane.slab_height() != 0);
       CHECK(os::resident_bytes(block, round_up(program[0].size, os::page_size())) == 0);

@@ -1,6 +1,8 @@
 // A slab's heights, its part of the limit, and what it gives back.
 #include "src/serve/slab.h"
 
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>
@@ -53,6 +55,27 @@ TEST_CASE_METHOD(Fixture, "slab: all slabs have one limit, and a refusal costs n
   CHECK(first.tallest() == 6 * kMiB);
   CHECK(first.valid());
   CHECK(second.valid());
+}
+
+// Room is made once where the system refuses; a refusal by the library's own limit is none of those.
+TEST_CASE("slab: what the pool does not use makes room, also after a limit was in the way",
+          "[serve]") {
+  const bool limited = GENERATE(false, true);
+  const int answer = testing::answer_of_child([limited] {
+    Fixture own(limited ? kMiB : 64 * kMiB);
+    for (void* const block :
+         {own.pool.allocate(24 * kMiB, 16, 0).start, own.pool.allocate(8 * kMiB, 16, 0).start}) {
+      own.pool.free(block, false);
+    }
+    if (limited && own.first.raise(16 * kMiB) != Slab::Raised::kRefused) {
+      return 2;
+    }
+    own.books.limit = 64 * kMiB;
+    const rlimit now = {testing::writable_bytes(), RLIM_INFINITY};
+    setrlimit(RLIMIT_DATA, &now);
+    return own.first.raise(16 * kMiB) == Slab::Raised::kTallest ? 0 : 1;
+  });
+  CHECK(answer == 0);
 }
 
 // A plan file may claim any height, and a limit may be the greatest number that there is.

@@ -25,14 +25,22 @@ inline std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// Bytes of the process that are so, as /proc/self/smaps_rollup names it.
-inline std::uint64_t bytes_that_are(const std::string& name) {
-  std::istringstream lines(read_file("/proc/self/smaps_rollup"));
+// A figure of such a file in KiB, as bytes; 0 where it has none.
+inline std::uint64_t bytes_in(const std::string& path, const std::string& name) {
+  std::istringstream lines(read_file(path));
   std::uint64_t kib = 0;
   for (std::string word; lines >> word && word != name;) {
   }
   lines >> kib;
   return kib << 10;
+}
+// Bytes of the process that are so, as /proc/self/smaps_rollup names it.
+inline std::uint64_t bytes_that_are(const std::string& name) {
+  return bytes_in("/proc/self/smaps_rollup", name);
+}
+// Bytes that the process may write, used or not: what RLIMIT_DATA and strict overcommit count.
+inline std::uint64_t writable_bytes() {
+  return bytes_in("/proc/self/status", "VmData:");
 }
 inline std::uint64_t in_huge_pages() {
   return bytes_that_are("AnonHugePages:");
