@@ -178,6 +178,7 @@ $(B)/libmemomalloc-dsa.so: $(dsa_obj) planner/interface/dsa.map
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc-dsa.so.1 -Wl,--version-script=planner/interface/dsa.map -Wl,-z,defs -Wl,-z,now \
 	    $(link_gnu) -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) $(dsa_obj) -o $@
+	$(Q)ln -sf $(@F) $@.1
 
 $(B)/memomalloc: $(cli_obj)
 	$(if $(V),,@echo "  LD   $@")

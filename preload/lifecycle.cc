@@ -125,7 +125,7 @@ void after_fork_in_child() {
 #endif
   // In secure mode (setuid) the environment is an attacker's: the defaults hold.
   if (getauxval(AT_SECURE) == 0) {
-    read_options(__environ, process.options);
+    read_options(__environ, process.options, Plans::has_planner);
   }
   const bool meant = before != Before::kCopy && runs_in(process.options.EXE.view());
   const bool wanted = process.options.DISABLE == 0 && meant && before == Before::kNothing;

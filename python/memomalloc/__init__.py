@@ -138,8 +138,9 @@ def enable(*, restart=False, library=None, **options):
     For workers that a program spawns, and for scripts: `restart` restarts this program, with its arguments, if
     it runs without the library. Call it first then, since what was done before is done again. Options are settings:
     enable(threshold="16K") sets MEMOMALLOC_THRESHOLD. Memory pools of frameworks that are imported later become visible,
-    as with `memomalloc run`; open="none" leaves them. `library`: another than the loaded one, or the package's. RuntimeError
-    without one, or if this program cannot restart: a notebook, a forked or spawned worker, a script from standard input.
+    as with `memomalloc run`; open="none" leaves them. `library`: another than the loaded one, or the package's; FileNotFoundError
+    if it is not there. RuntimeError without one, or if this program cannot restart: a notebook, a forked or spawned worker,
+    a script from standard input.
     """
     from memomalloc.start import enable as by_environment
 

@@ -26,9 +26,8 @@ Preload the library with
 or with
 .BR LD_PRELOAD=libmemomalloc.so.1 .
 Allocations below the threshold, and all that it does not serve, go to the underlying allocator: the
-next in the link order, the C library's or another preloaded one. Variables are read once, with
-.BR secure_getenv (3),
-when the first large block is asked for. Paths expand %p to the process id and %h to the host name.
+next in the link order, the C library's or another preloaded one. Variables are read once, when
+the library is loaded; a setuid program ignores them. Paths expand %p to the process id and %h to the host name.
 Nothing is ever written to standard output."""
 
 API = (

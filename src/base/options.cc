@@ -121,7 +121,7 @@ std::string_view meant(std::string_view name) {
 
 }  // namespace
 
-void read_options(char** environment, Options& options) {
+void read_options(char** environment, Options& options, bool (*is_planner)(std::string_view)) {
   bool bad = false;
   for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view pair = *entry;
@@ -131,7 +131,8 @@ void read_options(char** environment, Options& options) {
     }
     const std::string_view name = pair.substr(kPrefix.size(), equals - kPrefix.size());
     const std::string_view text = pair.substr(equals + 1);
-    const Answer answer = read_one(name, text, options);
+    const bool known = name != "PLANNER" || is_planner == nullptr || is_planner(text);
+    const Answer answer = known ? read_one(name, text, options) : Answer::kBad;
     if (answer != Answer::kGood) {
       bad = true;
       const std::string_view other = answer == Answer::kBad ? std::string_view() : meant(name);

@@ -45,8 +45,9 @@ struct Options {
 
 // Reads the variables of `environment` (as `environ`; may be null). A bad or unknown MEMOMALLOC_
 // variable gets one line on stderr and the default; with MEMOMALLOC_STRICT=1 the process ends with
-// exit code 2.
-void read_options(char** environment, Options& options);
+// exit code 2. `is_planner` tells which values of PLANNER are good; without it all are.
+void read_options(char** environment, Options& options,
+                  bool (*is_planner)(std::string_view) = nullptr);
 
 // Expands %p (pid) and %h (host name) of a path; false if the result does not fit into `room`
 // bytes.

@@ -1,11 +1,14 @@
 #include "src/engine/plans.h"
 
-#include <string_view>
 #include <utility>
 
 #include "src/learn/learn.h"
 
 namespace memo {
+
+bool Plans::has_planner(std::string_view name) {
+  return is_planner(name);
+}
 
 StoredPlan* Plans::add(const RecursionGuard& guard, Plan plan, std::uint32_t iteration,
                        Maker maker) {

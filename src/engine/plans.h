@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -14,6 +15,9 @@ namespace memo {
 class Plans {
  public:
   explicit constexpr Plans(const Lanes& lanes) : lanes_(lanes) {}
+
+  // True for what MEMOMALLOC_PLANNER may name.
+  static bool has_planner(std::string_view name);
 
   // Adds a plan of an earlier process once there is a lane. Where it does not fit the program, it
   // is never taken up: it gets no slab, and of a parametric plan what the file leaves out is not

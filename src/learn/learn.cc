@@ -10,7 +10,6 @@
 #include "dsa/planner.h"
 #include "dsa/validate.h"
 #include "src/base/check.h"
-#include "src/base/message.h"
 #include "src/base/units.h"
 #include "src/learn/find_period.h"
 #include "src/learn/lifetimes.h"
@@ -71,13 +70,6 @@ std::optional<dsa::Plan> plan_within(const dsa::Problem& problem, const LearnOpt
   dsa::Options limits;
   limits.seconds = options.plan_milliseconds / 1000.0;
   const dsa::Planner* planner = dsa::find_planner(options.planner);
-  if (planner == nullptr) {
-    static std::atomic<bool> said{false};
-    if (!said.exchange(true)) {
-      Line() << "bad value of MEMOMALLOC_PLANNER: '" << options.planner
-             << "'; portfolio is used (`memomalloc planners` lists them)";
-    }
-  }
   dsa::Outcome outcome =
       planner != nullptr ? planner->run(problem, limits) : dsa::plan(problem, limits);
   seconds = outcome.seconds;
@@ -256,6 +248,10 @@ Plan improve(const RecursionGuard&, const Schedule& schedule, double seconds,
   } catch (...) {
     return {};  // no memory for the search: the plan at hand stays
   }
+}
+
+bool is_planner(std::string_view name) noexcept {
+  return dsa::find_planner(name) != nullptr;
 }
 
 }  // namespace memo

@@ -50,4 +50,7 @@ Plan restore(const RecursionGuard&, const Schedule& example) noexcept;
 Plan improve(const RecursionGuard&, const Schedule& schedule, double seconds,
              const std::atomic<bool>* stop = nullptr) noexcept;
 
+// True for what LearnOptions::planner may name.
+bool is_planner(std::string_view name) noexcept;
+
 }  // namespace memo

@@ -92,10 +92,10 @@ def bad_settings_are_named_once(context):
 
 
 def strict_stops_on_bad_settings(context):
-    mode = with_settings(("MEMOMALLOC_STRICT", "1"), ("MEMOMALLOC_THRESHOLD", "many"))
-    result = context.run([context.programs / PROGRAM], mode)
-    expect(result.code != 0, "a bad setting did not stop the program")
-    expect(b"MEMOMALLOC_THRESHOLD" in result.err and result.err.count(b"\n") <= 2, f"{result}")
+    for name, value in (("MEMOMALLOC_THRESHOLD", "many"), ("MEMOMALLOC_PLANNER", "none-such")):
+        result = context.run([context.programs / PROGRAM], with_settings(("MEMOMALLOC_STRICT", "1"), (name, value)))
+        expect(result.code != 0, f"a bad {name} did not stop the program")
+        expect(name.encode() in result.err and result.err.count(b"\n") <= 2, f"{result}")
 
 
 def odd_but_valid_settings(context):

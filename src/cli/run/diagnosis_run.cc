@@ -298,9 +298,11 @@ std::vector<Finding> examine_run(const Run& run) {
     const bool was_mapped =
         std::any_of(run.watched.processes.begin(), run.watched.processes.end(),
                     [](const auto& one) { return !one.second.libraries.empty(); });
-    if (was_mapped && !run.told) {
+    if ((was_mapped || run.usage.signal != 0) && !run.told) {
       findings.push_back({Level::kNote, "seen",
-                          "the library was loaded, and left no statistics: " + std::string(kSilent),
+                          (was_mapped ? "the library was loaded, and left no statistics: "
+                                      : "the command left no statistics: ") +
+                              std::string(kSilent),
                           ""});
       return findings;
     }

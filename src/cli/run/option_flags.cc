@@ -187,9 +187,13 @@ OptionFlags::OptionFlags(CLI::App& app) : app_(app) {
 
 Environment OptionFlags::environment() const {
   Environment environment;
-  for (const auto& [name, value] : values_) {
-    if (app_.count(flag_of(name)) > 0) {
-      environment["MEMOMALLOC_" + name] = value;
+  for (const OptionRow& row : option_rows()) {
+    const auto value = values_.find(std::string(row.name));
+    if (value != values_.end() && app_.count(flag_of(row.name)) > 0) {
+      // The command's processes may go to other folders.
+      const bool is_path = row.type == "Path" && !value->second.empty() && value->second != "1";
+      environment["MEMOMALLOC_" + value->first] =
+          is_path ? std::filesystem::absolute(value->second).string() : value->second;
     }
   }
   for (const auto& [name, set] : set_) {

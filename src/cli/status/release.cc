@@ -81,10 +81,12 @@ int release(int argc, char** argv) {
     for (const std::string& problem : problems) {
       std::fprintf(stderr, "%s\n", problem.c_str());
     }
-    std::fprintf(stderr,
-                 "process %d cannot be reached: it was not started with `memomalloc run --status`; "
-                 "`memomalloc status --all` lists those that were\n",
-                 pid);
+    std::fprintf(
+        stderr,
+        "process %d cannot be reached: it has ended, made no large allocation yet, or was not "
+        "started with `memomalloc run --status`; `memomalloc status --all` lists those that "
+        "can be\n",
+        pid);
     return kNo;
   }
   const std::string before = resident_memory(pages.front());
