@@ -55,19 +55,21 @@ class AheadWindow {
 class Ahead {
  public:
   // So much of [from, end), of which hardly anything has memory, as may come in huge pages: whole
-  // ones, or up to `end`. It is ahead from now on, where `alive` bytes are in blocks, until it is
-  // written or has no memory any more. What was taken before is looked at, the more seldom the
-  // longer it is not written.
+  // ones, where `end` is their border. All of it is ahead from now on, also what no block covers
+  // yet, where `alive` bytes are in blocks, until it is written or has no memory any more. What was
+  // taken before is looked at, as look() says, the more seldom the longer it is not written.
   PageMap::Run take(const Space& space, AheadWindow& window, std::uint64_t alive, Granules from,
-                    Granules end);
-  // Bytes that are ahead, when all of it was looked at.
-  std::uint64_t look(const Space& space, AheadWindow& window);
+                    Granules end, Granules top = Space::kNone);
+  // Bytes that are ahead, when all of it was looked at. From granule `top` on nobody can have
+  // written: that stays ahead, and says nothing of what the program writes.
+  std::uint64_t look(const Space& space, AheadWindow& window, Granules top = Space::kNone);
   // Nothing of it has memory any more.
   void forget(AheadWindow& window);
 
  private:
   static constexpr std::size_t kRuns = 8;
-  void remove(PageMap::Run& run, AheadWindow& window);
+  // Of a run [first, end) is left.
+  void keep(PageMap::Run& run, Granules first, Granules end, AheadWindow& window) const;
   std::array<PageMap::Run, kRuns> runs_;
   Backoff looks_;
   std::uint32_t forks_ = 0;  // of the process, when the runs were taken

@@ -71,7 +71,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   } else if (end > top) {
     huge_pages.advise(*space_, books_->ahead, alive, top, end);
   } else if (count - claim.dirty >= kHugePage) {
-    huge_pages.restore(*space_, books_->ahead, alive, place.start, end);
+    huge_pages.restore(*space_, books_->ahead, alive, place.start, end, top);
   }
   long_lived.note_taken(place.start, end);
   return {.start = space_->address(place.start),

@@ -109,7 +109,7 @@ class Arena {
     return space_->free_lazily(std::min(from, top_), top_);
   }
   // What was ahead and has gone leaves room for others; bytes that are ahead still. Owner only.
-  std::uint64_t look_ahead() { return huge_pages.look(*space_, books_->ahead); }
+  std::uint64_t look_ahead() { return huge_pages.look(*space_, books_->ahead, top_); }
   // Gives up the committed memory behind the last block, which trim() has given back; bytes. Owner
   // only.
   std::uint64_t retreat();

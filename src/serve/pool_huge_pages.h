@@ -25,17 +25,16 @@ class HugePages {
   void allow() { allowed_ = true; }
   [[nodiscard]] bool allowed() const { return allowed_; }
   // Asks for some from the first one on that nobody has used yet, where granules from `top` on were
-  // never used, for a block up to `end`; `alive` bytes are in blocks. The arena's owner.
+  // never used, for a block up to `end`; `alive` bytes are in blocks. The last one is the next
+  // block's, too, if that follows: until then it is ahead. The arena's owner.
   void advise(const Space& space, AheadWindow& window, std::uint64_t alive, Granules top,
               Granules end) {
-    const PageMap::Run run = ahead_.take(space, window, alive, top, end);
-    const Granules to = round_up(run.end(), kHugePage);
-    if (run.found() && os::advise_huge(space.address(run.first), bytes_of(to - run.first), true)) {
-      raise(to);
-    }
+    ask(space, ahead_.take(space, window, alive, top, round_up(end, kHugePage), top));
   }
-  // Bytes that are ahead, when all of it was looked at. The arena's owner.
-  std::uint64_t look(const Space& space, AheadWindow& window) { return ahead_.look(space, window); }
+  // Bytes that are ahead, when all of it was looked at, as Ahead::look(). The arena's owner.
+  std::uint64_t look(const Space& space, AheadWindow& window, Granules top) {
+    return ahead_.look(space, window, top);
+  }
   // There may be some up to `end`; the program may have asked for them itself. Any thread.
   void raise(Granules end) {
     Granules now = end_.load(std::memory_order_relaxed);
@@ -60,25 +59,25 @@ class HugePages {
     os::advise_huge(space.address(from), bytes_of(to - from), false);
   }
   // The same for a block of [first, end) of which hardly anything has memory: the huge pages that
-  // it covers. A loop often begins in what its start gave back. The arena's owner.
+  // it covers. A loop often begins in what its start gave back. From `top` on nobody has used any.
+  // The arena's owner.
   void restore(const Space& space, AheadWindow& window, std::uint64_t alive, Granules first,
-               Granules end) {
+               Granules end, Granules top) {
     const Granules advised = end_.load(std::memory_order_relaxed);
     const std::uint32_t before = exceptions_.load(std::memory_order_relaxed);
     const bool whole = first == round_up(first, kHugePage) && end == round_down(end, kHugePage);
     if (before >= tuning::kMaxExceptions && (!whole || end > advised)) {
       return;
     }
-    const PageMap::Run run = ahead_.take(space, window, alive, first, round_down(end, kHugePage));
+    const PageMap::Run run =
+        ahead_.take(space, window, alive, first, round_down(end, kHugePage), top);
     if (!run.found()) {
       return;
     }
     // One mapping with its neighbours again, or another exception.
     const bool merges = whole && run.end() == end && end <= advised;
     exceptions_.store(merges ? std::max(before, 1U) - 1 : before + 1, std::memory_order_relaxed);
-    if (os::advise_huge(space.address(run.first), bytes_of(run.count), true)) {
-      raise(run.end());
-    }
+    ask(space, run);
   }
   // The memory from granule `end` on was given up, and the advice with it. The arena's owner.
   void retreat(Granules end) {
@@ -87,6 +86,12 @@ class HugePages {
   }
 
  private:
+  void ask(const Space& space, PageMap::Run run) {
+    if (run.found() && os::advise_huge(space.address(run.first), bytes_of(run.count), true)) {
+      raise(run.end());
+    }
+  }
+
   Ahead ahead_;
   bool allowed_ = false;
   std::atomic<Granules> end_;  // no granule from here on is in a huge page

@@ -141,5 +141,56 @@ TEST_CASE_METHOD(AheadFixture, "ahead: a place that is taken again is ahead once
   CHECK(ahead.look(space, window) == bytes_of(again.count));
 }
 
+// What the last block leaves of its last huge page is the next one's, which cannot have written it
+// before it has it.
+TEST_CASE_METHOD(AheadFixture, "ahead: what lies behind the last block is ahead, and waits",
+                 "[serve]") {
+  const auto next = [&](std::uint64_t bytes) {
+    const Granules first = top;
+    top = top + granules_in(bytes);
+    REQUIRE(space.pages.claim(first, granules_in(bytes)).granted);
+    return ahead.take(space, window, kMuch, first, round_up(top, kHugePage), first);
+  };
+  window.widen(12 * kMiB);
+  const PageMap::Run run = next(3 * kMiB);
+  CHECK(bytes_of(run.count) == 4 * kMiB);
+  std::memset(space.address(run.first), 0, bytes_of(run.count));
+  SECTION("until the next is there") {
+    for (int i = 0; i < 12; ++i) {
+      write({top - granules_in(3 * kMiB), {}}, 3 * kMiB);
+      CHECK(bytes_of(next(3 * kMiB).count) == (i % 2 == 0 ? 2 : 4) * kMiB);
+    }
+  }
+  SECTION("and keeps no room from others for long") {
+    write(run, 3 * kMiB);
+    for (int i = 0; i < 2; ++i) {
+      CHECK(ahead.look(space, window, top) == 0);
+      CHECK(window.room(kMuch) == 15 * kMiB);
+    }
+    CHECK(os::purge(space.address(run.first), bytes_of(run.count)));
+    CHECK(ahead.look(space, window, top) == 0);
+    CHECK(window.room(kMuch) == 16 * kMiB);
+  }
+  SECTION("and counts where the block has grown over it, or none begins there") {
+    const bool grown = GENERATE(false, true);
+    write(run, 3 * kMiB);
+    top = run.end();
+    if (grown) {
+      REQUIRE(space.pages.extend(run.first, run.count).granted);
+    }
+    next(3 * kMiB);
+    CHECK(ahead.look(space, window, top) >= 4 * kMiB);
+  }
+}
+
+// What lies before a block that is taken again where memory was given back.
+TEST_CASE_METHOD(AheadFixture, "ahead: what is left of a block stays ahead", "[serve]") {
+  window.widen(12 * kMiB);
+  REQUIRE(bytes_of(take(16 * kMiB).count) == 16 * kMiB);
+  const PageMap::Run again = ahead.take(space, window, kMuch, granules_in(8 * kMiB), top);
+  CHECK(bytes_of(again.count) == 8 * kMiB);
+  CHECK(window.room(kMuch) == 0);
+}
+
 }  // namespace
 }  // namespace memo

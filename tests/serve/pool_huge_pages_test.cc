@@ -49,6 +49,25 @@ TEST_CASE_METHOD(HugeArena, "arena: blocks never used before come in huge pages"
   CHECK(arena.huge_pages.end() == round_up(end, granules_in(os::kHugePage)));
 }
 
+// A short block takes the last huge page that it begins, and the next one lies elsewhere.
+TEST_CASE_METHOD(HugeArena, "arena: what nobody writes behind short blocks is little", "[serve]") {
+  constexpr std::uint64_t kShort = 70000;
+  take(40 * kMiB);
+  const std::uint64_t before = resident();
+  std::uint64_t written = 0;
+  const bool grows = GENERATE(false, true);
+  for (int i = 0; i < 80; ++i) {
+    char* const block =
+        static_cast<char*>(arena.allocate(kShort, grows ? 16 : os::kHugePage).start);
+    std::memset(block, 1, kShort);
+    written += bytes_of(granules_of(kShort));
+    if (grows) {
+      REQUIRE(arena.resize(block, os::kHugePage));
+    }
+  }
+  CHECK(resident() - before <= written + tuning::kMaxUnwritten + os::kHugePage);
+}
+
 TEST_CASE_METHOD(HugeArena, "arena: a block that covers no huge page holds what it writes",
                  "[serve]") {
   take(40 * kMiB);

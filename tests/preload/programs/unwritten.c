@@ -177,6 +177,26 @@ static void grown_in_turns(void) {
     free(blocks[i]);
 }
 
+// Short blocks, written whole and kept, with more behind each that is not written: it grows in
+// place, or the next one is aligned.
+static void short_grown(void) {
+  for (int i = 0; i < 10 * kTimes; ++i) {
+    char* block = malloc(KIB(68));
+    CHECK(block != NULL);
+    write_pages(block, 0, KIB(68));
+    CHECK(realloc(block, MIB(2)) != NULL);
+  }
+  holds("VmHWM:", (size_t)10 * kTimes * KIB(72));
+}
+static void short_aligned(void) {
+  for (int i = 0; i < 50 * kTimes; ++i) {
+    char* block = aligned_alloc(MIB(1), KIB(68));
+    CHECK(block != NULL);
+    write_pages(block, 0, KIB(68));
+  }
+  holds("VmHWM:", (size_t)50 * kTimes * KIB(72));
+}
+
 // Grown until it is too large for the library: the underlying allocator has it then.
 static void grown_out(void) {
   const struct rlimit limit = {MIB(4096), MIB(4096)};
@@ -324,6 +344,8 @@ static const struct part kParts[] = {
     {"shrunk_far", shrunk_far},
     {"aligned_table", aligned_table},
     {"grown_in_turns", grown_in_turns},
+    {"short_grown", short_grown},
+    {"short_aligned", short_aligned},
     {"grown_out", grown_out},
     {"grown_zeros", grown_zeros},
     {"other_pages", other_pages},
