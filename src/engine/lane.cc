@@ -305,6 +305,7 @@ bool Lane::tick(Nanos now, bool scarce) {
   if (for_long || (scarce && look.rested)) {
     give_back();
   }
+  with_slab([now](Slab& its) { its.age(now); });
   return for_long;
 }
 

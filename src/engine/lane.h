@@ -80,6 +80,11 @@ class Lane {
   void note_death(Space& space, void* start, std::uint32_t freeing_lane);
   // A block of the pool of this lane, in `space`, was changed in size, in place; bytes. Any thread.
   void resized(Space& space, void* start, std::uint64_t before, std::uint64_t after);
+  // A block of the pool has grown in place, and with it the pool's peak, by so many bytes. By the
+  // lane's thread.
+  void note_growth(std::uint64_t bytes) {
+    with_lane([&] { memory_.note_growth(bytes); });
+  }
 
   // Gives back the slab's memory that no block uses, and what of it no block lies behind counts as
   // the process' no more. The slab is free; the plan is kept, and the next call takes a slab again.

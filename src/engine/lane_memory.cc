@@ -80,9 +80,7 @@ Given LaneMemory::give(const Call& call) {
   }
   // Any allocator has to get what a peak grows by; the rest the pool has had before.
   const std::uint64_t grown = sub_sat(pool.held().asked_peak_bytes(), peak);
-  if (grown != 0 && holds_slab()) [[unlikely]] {
-    outgrow_slab(grown);
-  }
+  note_growth(grown);
   return {.start = block.start,
           .zero = block.zero,
           .lacks = block.lacking,
@@ -98,6 +96,28 @@ void LaneMemory::outgrow_slab(std::uint64_t grown) {
   if (outgrown_ > slab().height() / tuning::kSmallPart) {
     slab().give_back_unused();
     outgrown_ = 0;
+    lent_ = Lent::kAll;
+  }
+}
+
+// The loop is back, and takes its memory again: what the pool keeps of the other loop must not stay
+// on top of it. Where the two take turns every few iterations it does, since either would have to
+// get all of its memory anew each time.
+void LaneMemory::take_back() {
+  Pool& pool = shared_->pool;
+  if (lent_ == Lent::kRest) {
+    lent_ = pool.trim(tuning::kMaxGivenBack, 0) != 0 ? Lent::kRest : Lent::kNothing;
+    return;
+  }
+  const Nanos now = os::coarse_nanoseconds();
+  if (!shared_->timeless && now >= yielded_at_ + 5 * tuning::kAtRest) {
+    yields_.restart();
+  }
+  lent_ = yields_.waits() ? Lent::kNothing : Lent::kRest;
+  if (lent_ == Lent::kRest) {
+    pool.make_way(slab().height());
+    yields_.refused(tuning::kMaxWait / 8);
+    yielded_at_ = now;
   }
 }
 
@@ -153,13 +173,23 @@ void* LaneMemory::serve(const Request& request, std::uint64_t offset, bool dirty
   if (request.zero && dirty) {
     clear(start, round_up(request.size, kGranule), its.whole(), false);
   }
-  // The place gets memory: under a limit the pool may hold as much since the slab's was given back.
-  const Pool& pool = shared_->pool;
-  if (!dirty && pool.headroom().lacks(request.size, pool.held().live_bytes() + its.height()))
-      [[unlikely]] {
-    make_room();
+  if (!dirty) [[unlikely]] {
+    get_memory(request.size);
   }
   return start;
+}
+
+// A place of so many bytes gets memory. The pool may hold as much since the slab's was given back.
+void LaneMemory::get_memory(std::uint64_t bytes) {
+  const Pool& pool = shared_->pool;
+  const std::uint64_t height = slab().height();
+  const std::uint64_t little = std::max(height / tuning::kSmallPart, tuning::kKept);
+  if (lent_ != Lent::kNothing && pool.held().dirty_bytes() > little) {
+    take_back();
+  }
+  if (pool.headroom().lacks(bytes, pool.held().live_bytes() + height)) [[unlikely]] {
+    make_room();
+  }
 }
 
 void LaneMemory::end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) {
@@ -170,6 +200,7 @@ void LaneMemory::end_iteration(std::uint64_t offset, std::uint64_t bytes, bool b
       shared_->pool.make_way(slab().height());
     }
   }
+  yields_.waits();  // an occasion less
   slab().use(os::coarse_nanoseconds());
   slab().sweep(offset, bytes);
 }
@@ -290,6 +321,7 @@ Opened LaneMemory::ask_for_slab(const Opening& opening) {
     return Opened::kOpened;
   }
   owing_ends_ = 2;
+  lent_ = Lent::kNothing;
   // A slab that had memory is no new memory: the pool's is kept for the threads that come next.
   if (opening.trial) {
     debt.set(beyond);

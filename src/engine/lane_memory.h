@@ -56,7 +56,15 @@ class LaneMemory final : public Memory {
   // The lane is another thread's from now on.
   void forget() {
     refusals_.restart();
+    yields_.restart();
+    lent_ = Lent::kNothing;
     debt.set(0);
+  }
+  // The pool's peak has grown by so many bytes, by a call of the lane's thread.
+  void note_growth(std::uint64_t bytes) {
+    if (bytes != 0 && holds_slab()) [[unlikely]] {
+      outgrow_slab(bytes);
+    }
   }
 
   // The lane holds a slab, and nobody has changed that since its last call.
@@ -78,6 +86,8 @@ class LaneMemory final : public Memory {
   bool take_slab(const SlabWish& wish, Nanos now);
   void make_room();
   void outgrow_slab(std::uint64_t grown);
+  void get_memory(std::uint64_t bytes);
+  void take_back();
   [[nodiscard]] std::uint64_t held_beyond(std::uint64_t more) const;
 
   // The slab is this lane's, or was until a fork or the thread's end came in the middle of the call
@@ -94,7 +104,13 @@ class LaneMemory final : public Memory {
   Backoff refusals_;
   std::uint64_t outgrown_ = 0;  // bytes by which the pool has grown since a call was served
   std::uint64_t served_ = 0;    // calls, by then
-  bool slabs_in_use_ = false;   // it was refused one since all were in use
+  // Of the slab's memory, which went back as the pool outgrew it. kAll: the pool gives way once the
+  // plan places blocks again. kRest: it does, as far as each call may.
+  enum class Lent : std::uint8_t { kNothing, kAll, kRest };
+  Lent lent_ = Lent::kNothing;
+  Backoff yields_;             // iterations until the pool is to give way so again
+  Nanos yielded_at_;           // it began to, last
+  bool slabs_in_use_ = false;  // it was refused one since all were in use
   // Ends of iterations until nothing is owed of what was alive as the slab was opened.
   std::uint32_t owing_ends_ = 0;
 };

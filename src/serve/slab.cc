@@ -55,6 +55,7 @@ void Slab::note_bound(std::uint64_t bytes) {
 
 Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   if (height <= this->height()) {
+    want(height);
     return Raised::kEnough;
   }
   // Known plans are tried again, so being refused must cost little, and is said once.
@@ -68,6 +69,7 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
     }
     return Raised::kRefused;
   }
+  want(height);
   told_ = room_made_ = false;
   forget_look();
   ends_to_look_ = pool_->looks() ? kEndsToLook : 0;
@@ -150,6 +152,19 @@ void Slab::trim(std::uint64_t height) {
   books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
   give_back_between(origin_ + height, origin_ + memory_end(before));
   forget_huge(height);
+}
+
+void Slab::want(std::uint64_t height) {
+  wanted_ = granules_of(height);
+  raised_to_.note(wanted_);
+}
+
+void Slab::age(Nanos now) {
+  if (now > window_from_ + 5 * tuning::kAtRest) {
+    window_from_ = now;
+    raised_to_.age(wanted_);
+    trim(bytes_of(raised_to_.get()));
+  }
 }
 
 void Slab::give_back_unused() const {

@@ -21,6 +21,7 @@
 #include "src/base/options.h"
 #include "src/base/tuning.h"
 #include "src/base/units.h"
+#include "src/serve/held_memory.h"
 #include "src/serve/page_map.h"
 #include "src/serve/pool.h"
 #include "src/serve/space.h"
@@ -112,6 +113,9 @@ class Slab {
   Raised raise(std::uint64_t height, bool trial = false);
   // No more than `height` bytes are needed from now on.
   void trim(std::uint64_t height);
+  // Now and then: what no plan of this window of time nor of the last has needed goes. For its
+  // holder, or for a caller that keeps the holder out.
+  void age(Nanos now);
   // Gives the memory back that no block uses; false if there was none.
   bool give_back();
   // The same, and its height is kept: the memory is to be had again when it is touched.
@@ -167,6 +171,7 @@ class Slab {
 
  private:
   bool reserve(std::uint64_t height);
+  void want(std::uint64_t height);
   void give_back_between(std::uint64_t from, std::uint64_t to) const;
   // src/serve/slab_huge_pages.cc
   [[nodiscard]] std::uint64_t huge_end(std::uint64_t height) const;
@@ -190,6 +195,9 @@ class Slab {
   std::atomic<std::uint64_t> height_{0};
   std::atomic<std::uint64_t> tallest_{0};
   std::atomic<std::uint64_t> bound_{0};
+  PeakOf raised_to_;          // heights that were asked for
+  Granules wanted_;           // the last of these
+  Nanos window_from_;         // the window began
   std::uint64_t origin_ = 0;  // bytes before the plan's places; 0 where there is no height
   // Ends of iterations until the slab is looked at: the first may be of a part of one.
   std::uint32_t ends_to_look_ = 0;

@@ -328,6 +328,121 @@ TEST_CASE("engine: a recorder that is full begins anew, and says so", "[engine]"
   });
 }
 
+// Blocks that are all alive at the end of an iteration.
+Program wide_program(std::uint32_t count, std::uint64_t size) {
+  Program program;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    program.push_back({size + i % 7 * 8192, count - i});
+  }
+  return program;
+}
+
+// Sizes that no plan has, some MiB more than a slab for wide_program(64, 500'000) together.
+Program interlude(Random& random) {
+  Program program = wide_program(64, 600'000);
+  for (auto& step : program) {
+    step.size += testing::below(random, 100) * 4096;
+  }
+  return program;
+}
+
+std::uint64_t resident_of(const Slab& slab) {
+  return testing::resident_bytes(slab.at(0), slab.height());
+}
+
+TEST_CASE("engine: the pool gives way to a loop that comes back after an interlude", "[engine]") {
+  drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program program = wide_program(64, 500'000);
+    REQUIRE(testing::iterations_until_serving(driver, program, lane) < 12);
+    driver.iterate(program, 5);
+    const HeldMemory& held = engine.lanes.shared().pool.held();
+    const std::uint64_t height = lane.slab().height();
+    Random random(20);
+    driver.iterate(interlude(random));
+    CHECK(held.dirty_bytes() > height / 2);
+    driver.iterate(program);
+    REQUIRE(lane.phase() == Phase::kServing);
+    CHECK(resident_of(lane.slab()) > height / 8 * 7);
+    CHECK(held.dirty_bytes() <= height / 8);
+  });
+}
+
+TEST_CASE("engine: a loop and an interlude that take turns keep the memory of both", "[engine]") {
+  drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program program = wide_program(64, 500'000);
+    REQUIRE(testing::iterations_until_serving(driver, program, lane) < 12);
+    driver.iterate(program, 20);
+    Random random(20);
+    const auto take_turns = [&](std::uint32_t times) {
+      for (std::uint32_t i = 0; i < times; ++i) {
+        driver.iterate(interlude(random));
+        driver.iterate(program, 2);
+      }
+    };
+    take_turns(8);
+    const HeldMemory& held = engine.lanes.shared().pool.held();
+    const std::uint64_t before = held.purged_bytes();
+    take_turns(8);
+    CHECK(lane.phase() == Phase::kServing);
+    CHECK(held.purged_bytes() - before <= lane.slab().height() / 8);
+    CHECK(held.dirty_bytes() > lane.slab().height() / 2);
+  });
+}
+
+TEST_CASE("engine: a block that grows in the pool does not come on top of the slab", "[engine]") {
+  drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program program = wide_program(64, 500'000);
+    REQUIRE(testing::iterations_until_serving(driver, program, lane) < 12);
+    driver.iterate(program, 5);
+    const std::uint64_t height = lane.slab().height();
+    CHECK(resident_of(lane.slab()) > height / 8 * 7);
+    std::uint64_t size = height / 16;
+    void* const block = engine.allocate({size, 64, Op::k_malloc, false});
+    REQUIRE(engine.lanes.is_pool(*engine.lanes.space_of(block)));
+    CHECK(resident_of(lane.slab()) > height / 8 * 7);
+    for (; size < height / 2; size += height / 16) {
+      REQUIRE(engine.resize(block, size + height / 16));
+    }
+    CHECK(resident_of(lane.slab()) <= height / 8);
+    CHECK(engine.free(block));
+    driver.iterate(program);
+    CHECK(lane.phase() == Phase::kServing);
+  });
+}
+
+TEST_CASE("engine: a slab keeps a taller plan's memory while that is served now and then",
+          "[engine]") {
+  drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program tall = wide_program(40, 500'000);
+    const Program low = program_of(21);
+    for (int times = 0; times < 2; ++times) {
+      driver.iterate(tall, 40);
+      driver.iterate(low, 40);
+    }
+    REQUIRE(lane.phase() == Phase::kServing);
+    const std::uint64_t height = lane.slab().height();
+    REQUIRE(height > 16'000'000);
+    std::uint64_t now = 0;
+    for (; now < 40; ++now) {
+      driver.iterate(low, 2);
+      if (now % 8 == 0) {
+        driver.iterate(tall, 3);
+      }
+      engine.give_back.tick(now * os::kSecond);
+      REQUIRE(lane.slab().height() == height);
+    }
+    for (const std::uint64_t end = now + 24; now < end; ++now) {
+      driver.iterate(low, 2);
+      engine.give_back.tick(now * os::kSecond);
+    }
+    CHECK(lane.phase() == Phase::kServing);
+    CHECK(engine.lanes.shared().slabs.bytes < height / 4);
+    CHECK(testing::resident_bytes(lane.slab().at(0), height) < height / 4);
+    driver.iterate(tall, 3);
+    CHECK(lane.slab().height() == height);
+  });
+}
+
 TEST_CASE("lane: what is owed is paid once", "[engine]") {
   Debt debt;
   CHECK_FALSE(debt.pay(4096));

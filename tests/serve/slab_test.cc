@@ -57,6 +57,32 @@ TEST_CASE_METHOD(Fixture, "slab: all slabs have one limit, and a refusal costs n
   CHECK(second.valid());
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "slab: what was not asked for in two windows of time goes, what is in use stays",
+                 "[serve]") {
+  Nanos window;
+  const auto age = [&] {
+    window += 6 * tuning::kAtRest;
+    first.age(window);
+  };
+  REQUIRE(first.raise(6 * kMiB) == Slab::Raised::kTallest);
+  std::memset(first.at(0), 1, 6 * kMiB);
+  age();
+  REQUIRE(first.claim(4 * kMiB, kMiB, 64).answer == SlabPlace::Answer::kGranted);
+  CHECK(first.raise(2 * kMiB) == Slab::Raised::kEnough);
+  age();
+  CHECK(first.height() == 6 * kMiB);
+  first.age(6 * tuning::kAtRest);  // it is no new window
+  CHECK(first.height() == 6 * kMiB);
+  age();
+  CHECK(first.height() == 2 * kMiB);
+  CHECK(books.bytes == 2 * kMiB);
+  CHECK(os::resident_bytes(first.at(0), 6 * kMiB) == 3 * kMiB);
+  age();
+  CHECK(first.height() == 2 * kMiB);
+  CHECK(first.valid());
+}
+
 // Room is made once where the system refuses; a refusal by the library's own limit is none of those.
 TEST_CASE("slab: what the pool does not use makes room, also after a limit was in the way",
           "[serve]") {
