@@ -105,6 +105,11 @@ void LaneMemory::outgrow_slab(std::uint64_t grown) {
 // get all of its memory anew each time.
 void LaneMemory::take_back() {
   Pool& pool = shared_->pool;
+  const std::uint64_t little = std::max(slab().height() / tuning::kSmallPart, tuning::kKept);
+  if (pool.held().dirty_bytes() <= little) {
+    lent_ = Lent::kNothing;
+    return;
+  }
   if (lent_ == Lent::kRest) {
     lent_ = pool.trim(tuning::kMaxGivenBack, 0) != 0 ? Lent::kRest : Lent::kNothing;
     return;
@@ -183,8 +188,7 @@ void* LaneMemory::serve(const Request& request, std::uint64_t offset, bool dirty
 void LaneMemory::get_memory(std::uint64_t bytes) {
   const Pool& pool = shared_->pool;
   const std::uint64_t height = slab().height();
-  const std::uint64_t little = std::max(height / tuning::kSmallPart, tuning::kKept);
-  if (lent_ != Lent::kNothing && pool.held().dirty_bytes() > little) {
+  if (lent_ != Lent::kNothing) {
     take_back();
   }
   if (pool.headroom().lacks(bytes, pool.held().live_bytes() + height)) [[unlikely]] {
