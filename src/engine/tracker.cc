@@ -184,7 +184,7 @@ void Tracker::abandon() {
 
 void Tracker::told() {
   state_.search.lacks_slab.store(false, std::memory_order_relaxed);
-  if (!is_serving() && knowledge_->mark() >= 3 && searching()) {
+  if (!is_serving() && knowledge_->mark() >= 3 && state_.learns && searching()) {
     learn();
   }
   finish();
