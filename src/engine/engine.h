@@ -95,7 +95,6 @@ class Engine {
   Plans plans{lanes};
 
  private:
-  [[gnu::cold]] void note_growth(std::uint64_t bytes);
   [[gnu::noinline]] void* allocate_with_care(const Request& request);
 
   std::atomic<bool> left_larger_{false};

@@ -80,8 +80,7 @@ class Lane {
   void note_death(Space& space, void* start, std::uint32_t freeing_lane);
   // A block of the pool of this lane, in `space`, was changed in size, in place; bytes. Any thread.
   void resized(Space& space, void* start, std::uint64_t before, std::uint64_t after);
-  // A block of the pool has grown in place, and with it the pool's peak, by so many bytes. By the
-  // lane's thread.
+  // A realloc in place has raised the pool's peak by `bytes`. Called by the lane's thread.
   void note_growth(std::uint64_t bytes) {
     with_lane([&] { memory_.note_growth(bytes); });
   }

@@ -17,8 +17,8 @@ namespace {
 // Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
 // a zeroed block (mi_rezalloc) clear what is behind the usable size. What has no memory gets none:
 // where less than half of a large block has any, that goes. `whole`: it is known that all has.
-// `anew`: the program may write less of the block than was written of the one before it. The memory
-// of such a block of kMappedAnew bytes and more always goes.
+// `anew`: another block was here before, and the program may write less of this one. From
+// kMappedAnew bytes on, the block's memory is always given back then.
 void clear(void* start, std::uint64_t bytes, bool whole, bool anew) {
   if (bytes < tuning::kMinLooked) {
     std::memset(start, 0, bytes);
@@ -101,8 +101,8 @@ void LaneMemory::outgrow_slab(std::uint64_t grown) {
 }
 
 // The loop is back, and takes its memory again: what the pool keeps of the other loop must not stay
-// on top of it. Where the two take turns every few iterations it does, since either would have to
-// get all of its memory anew each time.
+// on top of it. If the two take turns every few iterations, the pool keeps its memory: without it
+// each turn would cause page faults for all of the memory.
 void LaneMemory::take_back() {
   Pool& pool = shared_->pool;
   const std::uint64_t little = std::max(slab().height() / tuning::kSmallPart, tuning::kKept);
@@ -184,7 +184,8 @@ void* LaneMemory::serve(const Request& request, std::uint64_t offset, bool dirty
   return start;
 }
 
-// A place of so many bytes gets memory. The pool may hold as much since the slab's was given back.
+// The program is about to write `bytes` of the slab that have no memory. While the slab had none
+// there, the pool may have taken as much, and makes room now.
 void LaneMemory::get_memory(std::uint64_t bytes) {
   const Pool& pool = shared_->pool;
   const std::uint64_t height = slab().height();

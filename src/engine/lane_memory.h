@@ -60,7 +60,7 @@ class LaneMemory final : public Memory {
     lent_ = Lent::kNothing;
     debt.set(0);
   }
-  // The pool's peak has grown by so many bytes, by a call of the lane's thread.
+  // A call of the lane's thread has raised the pool's peak by `bytes`.
   void note_growth(std::uint64_t bytes) {
     if (bytes != 0 && holds_slab()) [[unlikely]] {
       outgrow_slab(bytes);

@@ -37,7 +37,9 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
     const std::optional<std::uint64_t> lacking = pool.resize(pointer, bytes);
     if (const std::uint64_t grown = sub_sat(pool.held().asked_peak_bytes(), peak); grown != 0)
         [[unlikely]] {
-      note_growth(grown);
+      if (Lane* const lane = my_lane(); lane != nullptr) {
+        lane->note_growth(grown);
+      }
     }
     if (lacking) {
       lanes.at(pool.owner(pointer)).resized(*space, pointer, now, size(pointer));
@@ -55,14 +57,6 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
     note_left_larger();
   }
   return stays;
-}
-
-// The pool's peak has grown by so many bytes with a block of it that the calling thread resizes.
-void Engine::note_growth(std::uint64_t bytes) {
-  Lane* const lane = forks.noticed() ? my_lane() : nullptr;
-  if (lane != nullptr) {
-    lane->note_growth(bytes);
-  }
 }
 
 bool Engine::carry(void* from, void* to, std::uint64_t bytes, bool zeros) {
